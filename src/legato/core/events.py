@@ -51,7 +51,7 @@ class Audio:
     pcm: Pcm
     span: tuple[int, int]  # the text that the segments in this chunk stand for
     segment_start: bool  # a segment's first sample is in this chunk
-    segment_end: bool  # a segment's last sample is in this chunk
+    segment_end: bool  # a segment's last sample was known to be in this chunk when it was cut; the Mark is exact
 
     @property
     def end(self) -> int:

@@ -63,6 +63,9 @@ class Delivery:
         first_sound: by when a new stream should sound, after its request: its deadline until then.
         margin: a chunk that is still filling is given early when the listener would run dry within this time.
         pauses: silence between segments.
+
+    Raises:
+        ValueError: with these limits nothing would ever be made or sent.
     """
 
     chunks: ChunkSpec
@@ -71,6 +74,14 @@ class Delivery:
     first_sound: float = 0.4
     margin: float = 0.1
     pauses: Pauses = field(default_factory=Pauses)
+
+    def __post_init__(self) -> None:
+        if not self.high_water > 0:
+            raise ValueError(f"high_water must be positive, got {self.high_water} seconds")
+        if not (self.max_lead is None or self.max_lead >= 0):
+            raise ValueError(f"max_lead cannot be negative, got {self.max_lead} seconds")
+        if not (self.margin >= 0 and self.first_sound >= 0):
+            raise ValueError(f"margin and first_sound cannot be negative: {self.margin}, {self.first_sound} seconds")
 
 
 @dataclass(slots=True)
@@ -142,7 +153,7 @@ class Session:
 
     def receive_cancel(self) -> None:
         """The listener left or spoke over us: forget everything that is not yet sent."""
-        if self._final is None or not self._closed:
+        if not self._closed:
             self._drop()
             self._outbox.clear()
             self._outbox_samples = 0
@@ -171,7 +182,8 @@ class Session:
     def receive_failure(self, code: str, message: str, now: float) -> None:
         """The engine failed: what is already made is still sent, then the failure."""
         if self._final is None:
-            self._send(self._chunker.flush(), now)
+            self._make(self._stitcher.flush(), now)
+            self._flush(now)
             self._drop()
             self._final = Failed(code, message)
 
@@ -195,6 +207,8 @@ class Session:
                 self._player.receive(len(event.pcm), now)
                 self.trace.chunk(event.pcm, now)
             out.append(event)
+            if not self._outbox:
+                self._tick(now)  # what was sent may be too little to wait for a whole chunk
         if self._final is not None and not self._outbox and not self._closed:
             out += self._close(now)
         return out
@@ -204,7 +218,7 @@ class Session:
     @property
     def wants_audio(self) -> bool:
         """Whether the engine should work on this stream now."""
-        return bool(self._open) and self._final is None and self._waiting < self._delivery.high_water * self._rate
+        return bool(self._open) and self._final is None and not self._full
 
     @property
     def closed(self) -> bool:
@@ -237,16 +251,19 @@ class Session:
         """When `events_to_send` would next give something, or new segments be ready, by the passing of time alone."""
         if self._closed:
             return None
-        times = [self._segmenter.timer(), self._chunker.timer(), self._dry_timer(now)]
-        if self._outbox and not self._room(now) and self._delivery.max_lead is not None:
-            times.append(now + self._player.lead(now) - self._delivery.max_lead)
+        times = [self._early(now)]
+        if self._final is None:
+            times.append(self._segmenter.timer())
+        if self._outbox and not self._room(now):
+            times.append(self._room_at(now))
         return min((time for time in times if time is not None), default=None)
 
     def ready(self, now: float) -> bool:
-        """Whether `events_to_send(now)` would give something without waiting for a timer."""
+        """Whether `events_to_send(now)` would give something."""
         if self._outbox:
             return isinstance(self._outbox[0], Mark) or self._room(now)
-        return self._final is not None and not self._closed
+        early = self._early(now)
+        return (early is not None and early <= now) or (self._final is not None and not self._closed)
 
     # Inside.
 
@@ -255,24 +272,40 @@ class Session:
         """Samples made and not yet sent."""
         return self._outbox_samples + self._chunker.waiting
 
+    @property
+    def _full(self) -> bool:
+        return self._waiting >= self._delivery.high_water * self._rate
+
     def _room(self, now: float) -> bool:
-        limit = self._delivery.max_lead
-        return limit is None or self._player.lead(now) <= limit
+        return self._room_at(now) <= now
+
+    def _room_at(self, now: float) -> float:
+        """From when on another chunk may be sent. Absolute, so that a timer set for it finds it come, to the bit."""
+        return self._player.dry_time(now) - (math.inf if self._delivery.max_lead is None else self._delivery.max_lead)
+
+    def _early(self, now: float) -> float | None:
+        """When a chunk that is still filling goes as it is; None: when it is full, not by the passing of time.
+
+        Never while others are before it or there is no room: it would be small and no sooner there. Otherwise when
+        it was held for long enough, when the listener is about to run dry, or when nobody is at work to fill it.
+        """
+        if self._outbox or not self._chunker.waiting:
+            return None
+        times = [self._chunker.timer()]
+        if self._sent:
+            times.append(self._player.dry_time(now) - self._delivery.margin)
+        if self._full or not (self._sent or self._open):
+            times.append(now)
+        due = min((time for time in times if time is not None), default=None)
+        return None if due is None else max(due, self._room_at(now))
 
     def _tick(self, now: float) -> None:
         if self._final is not None:
             return
-        self._queue(self._segmenter.tick(now))
-        self._send(self._chunker.tick(now), now)
-        dry = self._dry_timer(now)
-        if dry is not None and dry <= now:
+        early = self._early(now)
+        if early is not None and early <= now:
             self._send(self._chunker.release(), now)
-
-    def _dry_timer(self, now: float) -> float | None:
-        """When a chunk that is still filling must go because nothing else is left to play."""
-        if not self._sent or self._outbox or not self._chunker.waiting:
-            return None
-        return now + self._player.lead(now) - self._delivery.margin
+        self._queue(self._segmenter.tick(now))
 
     def _queue(self, segments: list[Segment]) -> None:
         self._new += segments
@@ -319,19 +352,22 @@ class Session:
             segment_end=any(spoken.end is not None and start < spoken.end <= end for spoken in touched),
         )
 
+    def _flush(self, now: float) -> None:
+        """Send what is made, and the marks at its end."""
+        self._send(self._chunker.flush(), now)
+        self._outbox += self._marks
+        self._marks.clear()
+
     def _drop(self) -> None:
         """Forget the text and the samples that have not left the chunker."""
         self._chunker.flush()
         self._new.clear()
         self._open.clear()
         self._marks.clear()
-        self._text_ended = True
 
     def _finish_if_spoken(self, now: float) -> None:
         if self._text_ended and not self._open and self._final is None:
-            self._send(self._chunker.flush(), now)
-            self._outbox += self._marks
-            self._marks.clear()
+            self._flush(now)
             if self._made:
                 self._final = Done(self._made)
             else:
