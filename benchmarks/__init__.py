@@ -1,0 +1,1 @@
+"""Scripts that measure; their results, with hardware and raw data, are in `results/`."""
