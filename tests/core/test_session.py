@@ -200,7 +200,7 @@ def step(session: Session, what: str, value: Any, now: float) -> list[Segment]:
         case "fail":
             session.receive_failure("broken", "It broke.", now)
         case "cancel":
-            session.receive_cancel()
+            session.receive_cancel(now)
     return session.segments_to_speak()
 
 
@@ -264,7 +264,7 @@ def test_ready_is_whether_there_is_something_to_send() -> None:
     assert session.timer(0.05) == pytest.approx(0.15)
     assert not session.ready(0.14)
     assert session.ready(0.151)  # what is still filling, before the player is dry
-    session.receive_cancel()
+    session.receive_cancel(0.151)
     assert session.ready(0.151)
     session.events_to_send(0.151)
     assert not session.ready(0.151)
@@ -358,22 +358,23 @@ def test_cancel_forgets_what_is_not_sent() -> None:
     session.receive_audio(pcm(250), 0.0)
     assert len(samples(session.events_to_send(0.0))) == 100
     session.receive_segment_end(0.0)
-    session.receive_cancel()
-    session.receive_cancel()
+    session.receive_cancel(0.0)
+    session.receive_cancel(0.0)
     assert session.lead(0.0) == 0.1
     everything_else(session, 0.0)
     assert shown(session.events_to_send(0.01)) == ["failed cancelled"]
     assert session.closed
     everything_else(make_closed(), 0.0)
-    session.receive_cancel()
+    session.receive_cancel(0.02)
     assert session.events_to_send(0.02) == []
     assert session.timer(0.02) is None
-    assert (session.trace.ended_at, session.trace.error, session.trace.cancelled) == (0.01, None, True)
+    # When it was cancelled, not when someone took the last event.
+    assert (session.trace.ended_at, session.trace.error, session.trace.cancelled) == (0.0, None, True)
 
 
 def make_closed() -> Session:
     session = make()
-    session.receive_cancel()
+    session.receive_cancel(0.0)
     assert shown(session.events_to_send(0.0)) == ["failed cancelled"]
     return session
 
@@ -390,7 +391,7 @@ def test_cancel_replaces_an_end_that_is_not_sent(final: str) -> None:
         session.receive_failure("broken", "It broke.", 0.0)
     assert session.over
     assert shown(session.events_to_send(0.0)) == ["start 0 @0", "0-100 0:4 ["]
-    session.receive_cancel()
+    session.receive_cancel(0.0)
     assert shown(session.events_to_send(0.0)) == ["failed cancelled"]
 
 
@@ -400,7 +401,7 @@ def test_cancel_after_the_end_is_too_late() -> None:
     session.receive_audio(pcm(10), 0.0)
     session.receive_segment_end(0.0)
     assert shown(session.events_to_send(0.0))[-1] == "done 10"
-    session.receive_cancel()
+    session.receive_cancel(0.0)
     assert session.events_to_send(0.0) == []
     assert not session.trace.cancelled
 
@@ -597,7 +598,7 @@ class Run:
                 self.call("receive_failure", "broken", "It broke.", self.now)
             case "cancel":
                 self.cancelled = self.cancelled or not self.session.closed
-                self.call("receive_cancel")
+                self.call("receive_cancel", self.now)
         self.largest = max(self.largest, self.made - before)
         self.take_segments()
         self.check_state()

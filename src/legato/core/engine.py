@@ -41,6 +41,8 @@ class EngineInfo:
     max_batch: int = 1  # streams that one step may advance
     tolerance: float = 0.0  # max abs difference of streamed and whole synthesis
     exact: bool = True  # streamed equals whole within `tolerance`
+    slowest: float = 0.25  # the speeds at which its speech can be understood
+    fastest: float = 4.0
 
 
 @runtime_checkable

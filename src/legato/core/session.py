@@ -151,13 +151,15 @@ class Session:
             self._finish_if_spoken(now)
         self._text_ended = True
 
-    def receive_cancel(self) -> None:
-        """The listener left or spoke over us: forget everything that is not yet sent."""
+    def receive_cancel(self, now: float) -> None:
+        """The listener left or spoke over us: forget everything that is not yet sent. Too late after the end."""
         if not self._closed:
             self._drop()
             self._outbox.clear()
             self._outbox_samples = 0
             self._final = Failed(CANCELLED, "The stream was cancelled.")
+            if not self.trace.cancelled:
+                self.trace.end(now, cancelled=True)
 
     # What happened, told by the engine's side.
 
@@ -376,8 +378,9 @@ class Session:
     def _close(self, now: float) -> list[Event]:
         assert self._final is not None
         self._closed = True
-        failure = self._final.code if isinstance(self._final, Failed) else None
-        if failure is None:
+        if isinstance(self._final, Done):
             self._player.end(now)
-        self.trace.end(now, error=None if failure == CANCELLED else failure, cancelled=failure == CANCELLED)
+            self.trace.end(now)
+        elif not self.trace.cancelled:
+            self.trace.end(now, error=self._final.code)
         return [self._final]
