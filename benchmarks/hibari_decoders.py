@@ -39,7 +39,7 @@ SENTENCE = (
 )
 REACH = 27
 FIRST = 41  # frames of the first block: the silence at the start, 15 to hear, and the overlap of the STFT
-WINDOW = 96
+WINDOW = 144
 
 
 def windows(frames: int) -> Iterator[tuple[int, int]]:

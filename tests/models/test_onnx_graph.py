@@ -1,5 +1,7 @@
 """A stack of convolutions that streams equals the whole, for any cut."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -49,7 +51,7 @@ def whole(x: np.ndarray) -> np.ndarray:
 def stream(stack: Streamed, x: np.ndarray, cuts: list[int]) -> list[np.ndarray]:
     states, out = stack.initial(), []
     edges = [0, *cuts, len(x)]
-    for index, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+    for index, (start, stop) in enumerate(pairwise(edges)):
         (y,), states = stack.step(x[start:stop], states, final=index == len(cuts))
         out.append(y)
     return out

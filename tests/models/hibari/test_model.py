@@ -1,5 +1,6 @@
 """The network in three graphs: equal to the released one, and the same samples for any plan of steps."""
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,10 +19,10 @@ TEXTS = (
     "No",
     "Hi.",
     "The quick brown fox jumps over the lazy dog, twice.",
-    "A sentence of ordinary length makes every part of the voice allocate what it needs, so that nobody has to wait for "
-    "it later on, and then some more of it, because a network that looks ahead must meet its end more than once.",
+    "A sentence of ordinary length makes every part of the voice allocate what it needs, so that nobody has to wait "
+    "for it later on, and then some more of it, because a network that looks ahead must meet its end more than once.",
 )
-SPEEDS = (0.5, 1.0, 2.0, 4.0)
+SPEEDS = (0.25, 0.5, 1.0, 2.0)
 WHOLE = 10**6
 
 
@@ -84,6 +85,21 @@ def test_every_text_at_every_speed(
     assert 0.02 < np.abs(pcm).max() <= 1
 
 
+@pytest.mark.parametrize("rows", range(2, 12))
+def test_prosody_is_the_same_to_the_last_bit_for_any_number_of_rows(int8_model: HibariModel, rows: int) -> None:
+    """Found so: onnxruntime's Log rounds the elements at the end of its input differently."""
+    x = np.random.default_rng(0).standard_normal((130, 192)).astype(np.float32)
+    network = int8_model.prosody
+    whole, _ = network.step(x, network.initial(), final=True)
+    states, pieces = network.initial(), []
+    edges = [0, network.reach + 5, *range(network.reach + 5 + rows, len(x) - 2, rows), len(x)]
+    for start, stop in pairwise(edges):
+        values, states = network.step(x[start:stop], states, final=stop == len(x))
+        pieces.append(values)
+    for index in range(2):
+        assert np.array_equal(np.concatenate([values[index] for values in pieces]), whole[index])
+
+
 def test_a_frame_at_a_time(int8_model: HibariModel, ids: dict[str, np.ndarray]) -> None:
     short = ids[TEXTS[1]]
     for speed in (1.0, 3.0):
@@ -141,15 +157,6 @@ def test_durations_are_those_of_the_released_graph(
     for speed in (0.5, 1.0, 2.0):
         durations = released.run(None, {"ids": ids[text][None], "speed": np.array([speed], np.float32)})[2]
         assert abs(len(samples(int8_model, ids[text], speed=speed)) - int(durations.sum()) * 600) <= 600
-
-
-def test_beyond_the_networks_own_range_speed_is_still_honoured(
-    int8_model: HibariModel, ids: dict[str, np.ndarray]
-) -> None:
-    """A phoneme takes at least a row of 25 ms: by itself the network is as slow at 4 as at 2."""
-    normal = len(samples(int8_model, ids[TEXTS[3]]))
-    for speed in (2.5, 3.0, 4.0):
-        assert 0.9 < len(samples(int8_model, ids[TEXTS[3]], speed=speed)) / normal * speed < 1.2
 
 
 @pytest.mark.parametrize("text", TEXTS[2:])

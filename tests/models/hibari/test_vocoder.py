@@ -1,5 +1,7 @@
 """The vocoder equals the package's own, and gives the same bits however the frames come."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hibari import dsp
@@ -28,7 +30,7 @@ def stream(spectra: np.ndarray, f0: np.ndarray, cuts: list[int], ahead: int = 3)
     vocoder, frames = Vocoder(KEY), len(spectra)
     out, edges = [], [0, *cuts, frames]
     told = 0
-    for index, (start, stop) in enumerate(zip(edges, edges[1:], strict=False)):
+    for index, (start, stop) in enumerate(pairwise(edges)):
         final = index == len(cuts)
         known = frames if final else min(frames, stop + ahead)
         out.append(vocoder.push(spectra[start:stop], f0[told:known], final=final))

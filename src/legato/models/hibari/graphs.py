@@ -190,11 +190,15 @@ def prosody_graph(weights: Weights, precision: Precision, ranges: Ranges, *, obs
     # The four channels are (pitch, pitch, energy, energy) of two 12.5 ms frames.
     pitch, energy = graph.ops("Split", 2, x, graph.ints(2, 2), axis=1)
     scalar = [graph.constant(np.array(value, np.float32)) for value in (_F0_SCALE, _ENERGY_SCALE, 1, _FEATURE_SCALE)]
-    f0 = graph.op("Mul", graph.op("Reshape", pitch, graph.ints(-1)), scalar[0])
+    f0 = graph.op("Mul", pitch, scalar[0])
     energy = graph.op("Mul", graph.op("Reshape", energy, graph.ints(-1)), scalar[1])
-    log_f0 = graph.op("Log", graph.op("Add", graph.op("Relu", f0), scalar[2]))
+    # onnxruntime rounds a logarithm differently in the last few elements, which do not fill a register. So each row
+    # of two fills whole registers, of any width; or the samples would depend on how many rows came at once.
+    wide = graph.op("Concat", *[f0] * 8, axis=1)
+    wide = graph.op("Log", graph.op("Add", graph.op("Relu", wide), scalar[2]))
+    log_f0 = graph.op("Reshape", graph.op("Slice", wide, graph.ints(0), graph.ints(2), graph.ints(1)), graph.ints(-1))
     columns = [graph.op("Unsqueeze", graph.op("Div", y, scalar[3]), graph.ints(1)) for y in (log_f0, energy)]
-    graph.output("f0", f0, ["m"])
+    graph.output("f0", graph.op("Reshape", f0, graph.ints(-1)), ["m"])
     graph.output("features", graph.op("Concat", *columns, axis=1), ["m", 2])
     _expose(graph, products, observe)
     return graph

@@ -17,7 +17,6 @@ Ids = NDArray[np.int64]
 Rows = NDArray[np.float32]
 
 _LEAST_ROWS = 2  # onnxruntime convolves a single row with another kernel, which rounds differently
-_FASTEST = 2.0  # a phoneme takes a row of 25 ms at least, so the network itself speaks hardly faster than this
 
 
 class HibariModel:
@@ -44,16 +43,14 @@ class Utterance:
     Args:
         model: shared, and not changed.
         ids: phonemes [n] with the pads at both ends.
-        speed: 2.0 speaks twice as fast.
+        speed: 2.0 speaks twice as fast. Not more: a phoneme takes a row of 25 ms at least.
         key: seeds the noise.
     """
 
     def __init__(self, model: HibariModel, ids: Ids, *, speed: float, key: tuple[int, ...]) -> None:
         self._model = model
         self._ids = ids
-        # Beyond that, it speaks at half the speed, and of the two frames in each of its rows the decoder gets one.
-        self._stride = 2 if speed > _FASTEST else 1
-        self._speed = speed / self._stride
+        self._speed = speed
         self._prosody_state = model.prosody.initial()
         self._decoder_state = model.decoder.initial()
         self._vocoder = Vocoder(key)
@@ -77,7 +74,7 @@ class Utterance:
         phoneme = np.repeat(np.arange(len(self._ids)), durations)  # of each 25 ms row
         rows = prosody[phoneme]
         yield NO_AUDIO
-        wanted = int(durations[0]) * 2 // self._stride + first + self._model.decoder.reach + LAG // HOP
+        wanted = 2 * int(durations[0]) + first + self._model.decoder.reach + LAG // HOP
         fed = 0
         while True:
             if len(self._f0) < wanted:
@@ -93,15 +90,14 @@ class Utterance:
         if fed == len(rows):
             return fed
         # Two frames come out for each row in, but as many rows late as the network looks ahead.
-        per_row = 2 // self._stride
-        need = -(-(wanted - len(self._f0)) // per_row) + (0 if fed else self._model.prosody.reach)
+        need = -(-(wanted - len(self._f0)) // 2) + (0 if fed else self._model.prosody.reach)
         stop = min(len(rows), fed + max(need, _LEAST_ROWS))
         values, self._prosody_state = self._model.prosody.step(
             rows[fed:stop], self._prosody_state, final=stop == len(rows)
         )
-        f0, features = (value[:: self._stride] for value in values)
-        start = per_row * (fed - self._model.prosody.reach) if fed else 0
-        frames = np.arange(start, start + len(f0)) // per_row
+        f0, features = values
+        start = 2 * (fed - self._model.prosody.reach) if fed else 0
+        frames = np.arange(start, start + len(f0)) >> 1
         self._phoneme = np.concatenate([self._phoneme, phoneme[frames]])
         self._f0 = np.concatenate([self._f0, f0])
         self._features = np.concatenate([self._features, features])
