@@ -76,6 +76,12 @@ class VoiceFileError(LegatoError):
     code = "voice_file"
 
 
+class ConfigError(LegatoError):
+    """The configuration file, or an engine's settings in it, cannot be used."""
+
+    code = "bad_config"
+
+
 class NotReady(LegatoError):
     """The engine is still loading or warming up."""
 
