@@ -1,0 +1,1 @@
+"""The command `legato`: one file per subcommand."""
