@@ -33,7 +33,7 @@ quality: $(VENV)/.quality ## speak, listen with a speech recogniser and a MOS mo
 	$(BIN)/pytest -m quality -s tests/quality
 
 bench: $(VENV)/.serve ## time to first sound on this machine
-	$(BIN)/python benchmarks/first_sound.py
+	$(BIN)/python -m benchmarks.first_sound
 
 format: $(VENV)/.dev ## rewrite the code in the house format
 	$(BIN)/ruff check --fix-only --quiet .
