@@ -188,7 +188,12 @@ def speak(text: Text, *, voice: str = DEFAULT_VOICE, speed: float = 1.0, seed: i
     Raises:
         LegatoError: a value cannot be accepted, or the voice cannot be loaded.
     """
-    return _kept(voice).speak(text, speed=speed, seed=seed)
+    with _keeping:  # two threads that speak first load one voice
+        kept = _kept(voice)
+    return kept.speak(text, speed=speed, seed=seed)
+
+
+_keeping = threading.Lock()
 
 
 @functools.cache
