@@ -1,5 +1,7 @@
 """Noise that depends on where it is, not on how a stream was cut."""
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,9 @@ class PolarNoise:
     """
 
     def __init__(self, key: tuple[int, ...], columns: int, *, start: int = 0) -> None:
-        self._bits = np.random.PCG64DXSM(np.random.SeedSequence(key))
+        # Two words of 32 bits for each part, or a large seed could run into the part after it.
+        words = [word for part in key for word in (part & 0xFFFFFFFF, part >> 32)]
+        self._bits = np.random.PCG64DXSM(np.random.SeedSequence(words))
         self._columns = columns
         if start:
             self._bits.advance(start * columns)
@@ -41,3 +45,27 @@ class PolarNoise:
         angle = halves[..., 1].astype(np.float32)
         angle *= _TURN
         return magnitude, angle
+
+
+class NormalNoise:
+    """Real standard normal noise for tensors whose last axis is time.
+
+    The numbers of a step depend on the key, on how many tensors were drawn before, and on the step's position, not on
+    how many steps there are: a longer tensor begins like a shorter one.
+
+    Args:
+        key: equal keys give equal numbers.
+    """
+
+    def __init__(self, key: tuple[int, ...]) -> None:
+        self._key = key
+        self._drawn = 0
+
+    def __call__(self, shape: tuple[int, ...]) -> NDArray[np.float32]:
+        """The next tensor, float32."""
+        *channels, steps = shape
+        width = math.prod(channels)
+        magnitude, angle = PolarNoise((*self._key, self._drawn), (width + 1) // 2).take(steps)
+        self._drawn += 1
+        parts = np.concatenate([magnitude * np.cos(angle), magnitude * np.sin(angle)], axis=1)
+        return np.ascontiguousarray(parts[:, :width].T).reshape(shape)

@@ -1,0 +1,1 @@
+"""Piper voices (VITS): phonemes and the network."""
