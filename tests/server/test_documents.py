@@ -45,12 +45,20 @@ def test_every_error_is_documented(error: type[LegatoError]) -> None:
         )
 
 
+def _options(parser: argparse.ArgumentParser) -> set[str]:
+    """Of a command and of the commands under it."""
+    found = {option for action in parser._actions for option in action.option_strings}
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            found |= {option for inner in action.choices.values() for option in _options(inner)}
+    return found
+
+
 def test_every_option_is_documented() -> None:
     commands = next(action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
     for name, parser in commands.choices.items():
         section = CLI.split(f"## `legato {name}")[1].split("\n## ")[0]
-        options = {option for action in parser._actions for option in action.option_strings} - {"-h", "--help"}
-        assert options == set(
+        assert _options(parser) - {"-h", "--help"} == set(
             re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "".join(re.findall(r"^\| (`.*?) \|", section, re.M)))
         )
 
