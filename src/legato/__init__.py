@@ -8,6 +8,7 @@
 The names below are the whole public API; docs/reference/library.md describes them.
 """
 
+import logging
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,8 @@ try:
     __version__ = version("legato-speech")
 except PackageNotFoundError:  # a source tree that is not installed
     __version__ = "0+unknown"
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # who wants the log configures it
 
 __all__ = ["Audio", "LegatoError", "Speech", "Voice", "__version__", "speak"]
 

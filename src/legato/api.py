@@ -17,7 +17,7 @@ from legato.core.events import Audio, Event, Failed, Pcm
 from legato.core.trace import Trace
 from legato.errors import Cancelled, InvalidRequest, error_for
 from legato.runtime.background import Background, Ticket
-from legato.runtime.registry import DEFAULT_ENGINE, loader
+from legato.runtime.registry import engine_of, loader
 from legato.runtime.request import DEFAULT_VOICE, SpeechOptions, check_text, voice_settings
 from legato.wire.wav import WavEncoder
 
@@ -32,15 +32,15 @@ class Voice:
     end of a `with` block gives them back.
 
     Args:
-        name: of the voice, or "default".
-        engine: name of an installed engine.
+        name: of the voice, or "default"; `engine:name` says which engine as well.
+        engine: name of an installed engine, if the voice's name does not say it.
 
     Raises:
         LegatoError: there is no such voice or engine, or it cannot be loaded. The message says what to do.
     """
 
-    def __init__(self, name: str = DEFAULT_VOICE, *, engine: str = DEFAULT_ENGINE) -> None:
-        self._background = Background(loader(engine))
+    def __init__(self, name: str = DEFAULT_VOICE, *, engine: str | None = None) -> None:
+        self._background = Background(loader(engine_of(name) if engine is None else engine))
         try:
             self._info = self._background.wait_ready()
             self._name = voice_settings(SpeechOptions(voice=name), self._info).name

@@ -12,7 +12,10 @@ from legato.runtime.registry import installed, loader
 from tests import engine_contract as contract
 
 # Settings that make an engine speak a segment in a single window. Every engine that calls itself exact is here.
-WHOLE: dict[str, dict[str, Any]] = {"hibari": {"first_frames": 10**6, "window_frames": 10**6}}
+WHOLE: dict[str, dict[str, Any]] = {
+    "hibari": {"first_frames": 10**6, "window_frames": 10**6},
+    "piper": {"first_frames": 10**6, "window_frames": 10**6},
+}
 
 Clause = Callable[[BatchEngine], None]
 CLAUSES: list[Clause] = [

@@ -94,13 +94,12 @@ def score(synth: Synth, rate: int, sentences: Sequence[Sentence] | None = None) 
     return Score(wer, float(np.mean([s.ovrl for s in results])), tuple(results))
 
 
-def legato_voice(seed: int = 1) -> tuple[Synth, int]:
-    """Legato's default voice, through its public API, and its rate."""
+def legato_voice(name: str = "default", seed: int = 1) -> tuple[Synth, int]:
+    """One of Legato's voices, through its public API, and its rate."""
     import legato
 
-    voice = legato.Voice()
-    rate = int(voice.speak("Hello.", seed=seed).sample_rate)
-    return lambda text: voice.speak(text, seed=seed).audio(), rate
+    voice = legato.Voice(name)
+    return lambda text: voice.speak(text, seed=seed).audio(), voice.sample_rate
 
 
 def hibari_voice(seed: int = 0) -> tuple[Synth, int]:

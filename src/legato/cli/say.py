@@ -35,7 +35,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--speed", type=float, default=1.0, metavar="X", help="0.25 (slow) to 2 (fast), or what the engine can"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed gives the same samples")
-    parser.add_argument("--engine", default="hibari", metavar="NAME", help="the engine that speaks")
+    parser.add_argument("--engine", metavar="NAME", help="the engine that speaks, if the voice does not say it")
     parser.add_argument("-q", "--quiet", action="store_true", help="no summary on standard error")
     parser.set_defaults(run=run)
 

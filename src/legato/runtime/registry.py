@@ -20,6 +20,12 @@ def installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
+def engine_of(voice: object) -> str:
+    """The engine that a voice's name asks for: what stands before the colon, or the default one."""
+    name, colon, _ = voice.partition(":") if isinstance(voice, str) else ("", "", "")
+    return name if colon and name in installed() else DEFAULT_ENGINE
+
+
 def loader(name: str = DEFAULT_ENGINE, settings: Mapping[str, Any] | None = None) -> Callable[[], BatchEngine]:
     """Return a function that loads the engine; call it on the thread that will own it.
 
