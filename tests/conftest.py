@@ -22,6 +22,7 @@ def voices(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VoiceStore]:
         add_joe(store)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LEGATO_VOICES", str(store.folder))
+        patch.setenv("LEGATO_CACHE", str(store.folder.with_name("cache")))
         yield store
 
 

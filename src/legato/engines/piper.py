@@ -8,7 +8,10 @@ from typing import Literal
 from legato.core.engine import EngineInfo, VoiceInfo, VoiceSettings
 from legato.core.events import Pcm, Segment
 from legato.errors import UnknownVoice, VoiceFileError
+from legato.models.piper.cache import CutCache
+from legato.models.piper.cache import default_folder as cache_folder
 from legato.models.piper.config import VoiceConfig
+from legato.models.piper.cut import Cut, cut
 from legato.models.piper.espeak import EspeakPhonemizer
 from legato.models.piper.network import Network
 from legato.models.piper.phonemes import Phonemizer, encode, for_voice, pieces, speakable
@@ -87,11 +90,11 @@ class Piper:
         rates: dict[str, int] = {}
         self._phonemizers: dict[tuple[str, str], Phonemizer] = {}  # a dictionary of English is kept once
         for name in config.voices or tuple(voice.name for voice in store.list() if isinstance(voice, StoredVoice)):
-            model, voice = store.load(name)
+            voice = store.open(name)
             if voice.name in rates:
                 continue  # said twice, perhaps as piper:NAME
             rates[voice.name] = voice.config.sample_rate
-            network, phonemizer = Network(model), self._phonemizer(voice.config)
+            network, phonemizer = Network(_cut(store, voice)), self._phonemizer(voice.config)
             for spoken, number in _names(voice):
                 self._speakers[spoken] = _Speaker(network, voice.config, phonemizer, number)
                 infos.append(VoiceInfo(spoken, voice.config.language, _described(voice, spoken), voice.licence))
@@ -157,6 +160,17 @@ class Piper:
         if key not in self._phonemizers:
             self._phonemizers[key] = for_voice(*key, facts.phoneme_id_map, self._config.phonemes)
         return self._phonemizers[key]
+
+
+def _cut(store: VoiceStore, voice: StoredVoice) -> Cut:
+    """The voice's network in parts: from the cache, else anew and into it. Its hash was checked just now."""
+    cache = CutCache(cache_folder())
+    found = cache.read(voice.model_sha256)
+    if found is None:
+        model, _ = store.load(voice.name)
+        found = cut(model)
+        cache.write(voice.model_sha256, found)
+    return found
 
 
 def _names(voice: StoredVoice) -> Iterator[tuple[str, int]]:

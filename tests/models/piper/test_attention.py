@@ -7,8 +7,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from legato.models.noise import NormalNoise
-from legato.models.piper import network
+from legato.models.piper import cut as cutting
 from legato.models.piper.attention import narrow
+from legato.models.piper.network import Network
 from legato.models.piper.store import from_package
 
 INT64 = TensorProto.INT64
@@ -87,9 +88,9 @@ def test_the_voice_speaks_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     ids[0, ::2] = np.random.default_rng(0).integers(14, 100, 31)
     scales = np.array([0.667, 1, 0.8], np.float32)
     latents = []
-    narrowed = network.Network(model)
-    monkeypatch.setattr(network, "narrow", lambda same: same)
-    for net in (narrowed, network.Network(model)):
+    narrowed = Network(cutting.cut(model))
+    monkeypatch.setattr(cutting, "narrow", lambda same: same)
+    for net in (narrowed, Network(cutting.cut(model))):
         values = {"input": ids, "input_lengths": np.array([61], np.int64), "scales": scales}
         list(net.front(values, NormalNoise((1,))))
         frames = net.frames(values)

@@ -13,7 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 from legato.errors import VoiceFileError
 from legato.models.noise import NormalNoise
-from legato.models.piper.network import Local, Network, Reach
+from legato.models.piper.cut import Reach, cut
+from legato.models.piper.network import Local, Network
 from legato.models.piper.phonemes import encode
 from legato.models.piper.store import VoiceStore
 from legato.models.session import Session
@@ -33,7 +34,7 @@ def model_of(name: str, names: str = "piper", **more: Any) -> onnx.ModelProto:
 
 @cache
 def network_of(name: str, names: str = "piper", **more: Any) -> Network:
-    return Network(model_of(name, names, **more))
+    return Network(cut(model_of(name, names, **more)))
 
 
 @pytest.fixture(scope="module", params=CASES, ids=lambda case: "-".join(case).replace(" ", "-"))
@@ -95,7 +96,7 @@ def test_the_parts_equal_the_whole_graph(case: tuple[str, str]) -> None:
 
 def test_the_parts_of_a_real_voice_equal_its_whole_graph(voices: VoiceStore) -> None:
     model, voice = voices.load("joe")
-    network = Network(model)
+    network = Network(cut(model))
     assert network.flow.reach == Reach(32, 32, 1)  # 4 couplings of 4 convolutions, kernel 5
     assert network.decoder.reach == Reach(11, 11, 256)
     ids = encode("ðə kwˈɪk bɹˈaʊn fˈɑːks.", voice.config.phoneme_id_map)
@@ -273,7 +274,7 @@ def changed(model: onnx.ModelProto, change: Callable[[onnx.GraphProto], None]) -
 
 def assert_same(model: onnx.ModelProto) -> None:
     sounds = []
-    for network in (Network(model), network_of("default")):
+    for network in (Network(cut(model)), network_of("default")):
         values = feed(network, phonemes(40))
         front(network, values)
         sounds.append(say(network, values))
@@ -337,7 +338,7 @@ def two_upsamplings(graph: onnx.GraphProto) -> None:
 
 def test_upsamplings_side_by_side() -> None:
     model = changed(model_of("default"), two_upsamplings)
-    network = Network(model)
+    network = Network(cut(model))
     assert network.decoder.reach == network_of("default").decoder.reach
     values = feed(network, phonemes(30))
     whole, names = given_noise(model)
@@ -390,7 +391,7 @@ def classifier(draw: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("draw", range(20))
 def test_a_classifier_is_refused(draw: int) -> None:
     with pytest.raises(VoiceFileError, match="This is not a VITS network as Piper exports it: "):
-        Network(classifier(draw))
+        Network(cut(classifier(draw)))
 
 
 def last(graph: onnx.GraphProto, kind: str, place: str = "") -> onnx.NodeProto:
@@ -502,5 +503,5 @@ def attention_at_the_end(graph: onnx.GraphProto) -> None:
 def test_what_is_built_otherwise_is_refused(change: Callable[[onnx.GraphProto], None], reason: str) -> None:
     model = changed(model_of("default"), change)
     with pytest.raises(VoiceFileError, match=reason) as caught:
-        Network(model)
+        Network(cut(model))
     assert caught.value.message.startswith("This is not a VITS network as Piper exports it: ")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from legato.models.piper import config
 from legato.models.piper.config import VoiceConfig
+from legato.models.piper.cut import cut
 from legato.models.piper.network import Network
 from legato.models.piper.phonemes import encode
 from legato.models.piper.store import VoiceStore
@@ -33,13 +34,13 @@ seeds = st.integers(0, 2**63 - 1)
 @cache
 def tiny(name: str, names: str = "piper") -> Voice:
     model, values = tiny_voice(**VOICES[name] | {"names": names})
-    return Network(model), config.parse(json.dumps(values).encode())
+    return Network(cut(model)), config.parse(json.dumps(values).encode())
 
 
 @pytest.fixture(scope="module")
 def joe(voices: VoiceStore) -> Voice:
     model, voice = voices.load("joe")
-    return Network(model), voice.config
+    return Network(cut(model)), voice.config
 
 
 def utterance(voice: Voice, ids: np.ndarray, **options: Any) -> Utterance:
