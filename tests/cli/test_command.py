@@ -90,6 +90,18 @@ def test_a_pipe_gets_unknown_sizes_and_a_redirect_exact_ones(tmp_path: Path) -> 
                 assert whole.getnframes() == (len(data) - 44) // 2
 
 
+def test_what_was_written_before_stays(tmp_path: Path) -> None:
+    path = tmp_path / "both.wav"
+    with path.open("wb") as file:
+        file.write(b"before")
+        file.flush()
+        subprocess.run([*COMMAND, "say", TEXT, "-q", "-o", "-"], stdout=file, timeout=WAIT, check=True)
+    before, data = path.read_bytes()[:6], path.read_bytes()[6:]
+    assert before == b"before"
+    with wave.open(io.BytesIO(data)) as whole:
+        assert whole.getnframes() == (len(data) - 44) // 2
+
+
 def test_standard_input_is_spoken_as_it_is_written() -> None:
     with start("say", "-", "-q", "-o", "-") as process:
         assert process.stdin is not None

@@ -42,25 +42,30 @@ class WavSink:
         self._path = path
         self._file: BinaryIO | None = None
         self._sample_rate = 0
-        self._samples = 0
+        self._start = 0  # where the header is: others may have written to standard output before
 
     def write(self, pcm: Pcm, sample_rate: int) -> None:
         """Append samples, and hand them on at once."""
         if self._file is None:
             self._file = sys.stdout.buffer if self._path is None else self._path.open("wb")
             self._sample_rate = sample_rate
+            if _can_be_patched(self._file):
+                self._start = self._file.tell()
             self._file.write(wav_header(sample_rate))
         self._file.write(s16le(pcm))
         self._file.flush()
-        self._samples += len(pcm)
 
     def close(self, *, complete: bool) -> None:  # noqa: ARG002 - what there is is a valid file
         """Put the sizes right."""
         if self._file is None:
             return
-        if self._path is not None or _can_be_patched(self._file):
-            self._file.seek(0)
-            self._file.write(wav_header(self._sample_rate, self._samples))
+        if _can_be_patched(self._file):
+            # What is in the file counts, not what was meant to be: an interruption may come between the two.
+            length = self._file.seek(0, os.SEEK_END) - self._start
+            samples = max(0, length - len(wav_header(self._sample_rate))) // 2
+            self._file.seek(self._start)
+            self._file.write(wav_header(self._sample_rate, samples))
+            self._file.truncate(self._file.tell() + 2 * samples)
             self._file.seek(0, os.SEEK_END)
         self._file.flush()
         if self._path is not None:
@@ -68,7 +73,7 @@ class WavSink:
 
 
 def _can_be_patched(file: BinaryIO) -> bool:
-    """Whether standard output is a file that holds nothing but ours (`>`, not `>>` and not a pipe)."""
+    """Whether it is a file whose beginning can be written again (not `>>`, not a pipe, not a device)."""
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return False
     if sys.platform == "win32":
