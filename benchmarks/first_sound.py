@@ -15,42 +15,15 @@ is handed over, `first packet` is the first one that holds samples, `first sound
 """
 
 import argparse
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 from hibari import Hibari as Peer
 
 import legato
-from benchmarks.listening import TEXTS, Samples, Server, Speaker, measure, over_http, save, show
-from legato.core.engine import VoiceSettings
-from legato.core.segmenter import PlainSegmenter
+from benchmarks.listening import TEXTS, Server, Speaker, measure, over_http, save, show, streamed, whole
 from legato.engines.hibari import Hibari, HibariConfig
 
 RATE = 24_000
-
-
-def whole() -> Speaker:
-    """The same engine and decoder, not streamed."""
-    engine = Hibari(HibariConfig(first_frames=10**6, window_frames=10**6))
-    voice = VoiceSettings(engine.info.voices[0].name)
-
-    def speak(text: str) -> Iterator[Samples]:
-        segmenter = PlainSegmenter()
-        segments = [*segmenter.push(text, 0.0), *segmenter.flush(0.0)]
-        yield np.concatenate([block for segment in segments for block in engine.speak(segment, voice)])
-
-    return speak
-
-
-def streamed(voice: legato.Voice) -> Speaker:
-    """The library."""
-
-    def speak(text: str) -> Iterator[Samples]:
-        for chunk in voice.speak(text):
-            yield chunk.pcm
-
-    return speak
 
 
 def peer() -> Speaker:
@@ -70,7 +43,7 @@ def main() -> None:
     try:
         with legato.Voice() as voice:
             ways = {
-                "whole": whole(),
+                "whole": whole(Hibari(HibariConfig(first_frames=10**6, window_frames=10**6)), "heart"),
                 "streamed": streamed(voice),
                 "http": over_http(server.host, server.port, "hibari"),
                 "hibari-tts": peer(),

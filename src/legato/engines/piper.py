@@ -17,15 +17,15 @@ from legato.models.piper.network import Network
 from legato.models.piper.phonemes import Phonemizer, encode, for_voice, pieces, speakable
 from legato.models.piper.store import DamagedVoice, StoredVoice, VoiceStore, default_folder
 from legato.models.piper.utterance import Utterance
-from legato.models.trim import SilenceTrimmer
+from legato.models.trim import Trim
 
 _ADD = "Add one: legato voices add PATH, or legato voices add --package NAME"
 _SLOWEST, _FASTEST = 0.25, 2.0  # each phoneme and each pad keeps a frame: joe never gets faster than 1.7 times
 
 
 @dataclass(frozen=True, slots=True)
-class PiperConfig:
-    """Which voices speak, and how they stream.
+class PiperConfig(Trim):
+    """Which voices speak, how they stream, and how their silence is trimmed.
 
     Attributes:
         folder: where registered voices are; None for the user's own.
@@ -36,9 +36,6 @@ class PiperConfig:
         first_frames: latent frames (11.6 ms at 22.05 kHz) in the first block of a stream; blocks grow from there.
         window_frames: latent frames in a later block at most. A later segment begins with half of it, for its listener
             has something to play meanwhile.
-        head_ms: silence kept before the first audible sample of a segment.
-        tail_ms: silence kept after the last one.
-        silence_dbfs: a sample below this is silence; the level from which on metrics call a sample audible.
     """
 
     folder: str | None = None
@@ -47,17 +44,11 @@ class PiperConfig:
     longest: int = 300
     first_frames: int = 18
     window_frames: int = 128
-    head_ms: float = 1.0
-    tail_ms: float = 80.0
-    silence_dbfs: float = -50.0
 
     def __post_init__(self) -> None:
+        Trim.__post_init__(self)
         if min(self.first_frames, self.window_frames) < 1 or self.longest < 10:
             raise ValueError("first_frames and window_frames must be 1 or more, longest 10 or more")
-        if not (0 <= self.head_ms <= 1000 and 0 <= self.tail_ms <= 1000):
-            raise ValueError("head_ms and tail_ms must be from 0 to 1000")
-        if not -120 <= self.silence_dbfs <= 0:
-            raise ValueError("silence_dbfs must be from -120 to 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +108,6 @@ class Piper:
             slowest=_SLOWEST,
             fastest=_FASTEST,
         )
-        self._threshold = 10 ** (config.silence_dbfs / 20)
-        self._head = round(config.head_ms * self._info.sample_rate / 1000)
-        self._tail = round(config.tail_ms * self._info.sample_rate / 1000)
 
     @property
     def info(self) -> EngineInfo:
@@ -137,7 +125,7 @@ class Piper:
             if not speakable(piece):
                 continue
             ids = encode("".join("".join(config.phoneme_map.get(one, (one,))) for one in piece), config.phoneme_id_map)
-            trimmer = SilenceTrimmer(threshold=self._threshold, head=self._head, tail=self._tail)
+            trimmer = self._config.trimmer(self._info.sample_rate)
             utterance = Utterance(
                 speaker.network,
                 config,

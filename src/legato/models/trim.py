@@ -1,8 +1,39 @@
 """Takes the silence off both ends of a segment while it streams."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from legato.core.events import NO_AUDIO, Pcm
+
+
+@dataclass(frozen=True, slots=True)
+class Trim:
+    """How much silence a segment keeps; the part of an engine's settings that every voice has.
+
+    Attributes:
+        head_ms: silence kept before the first audible sample of a segment.
+        tail_ms: silence kept after the last one.
+        silence_dbfs: a sample below this is silence; the level from which on metrics call a sample audible.
+    """
+
+    head_ms: float = 1.0
+    tail_ms: float = 80.0
+    silence_dbfs: float = -50.0
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.head_ms <= 1000 and 0 <= self.tail_ms <= 1000):
+            raise ValueError("head_ms and tail_ms must be from 0 to 1000")
+        if not -120 <= self.silence_dbfs <= 0:
+            raise ValueError("silence_dbfs must be from -120 to 0")
+
+    def trimmer(self, sample_rate: int) -> "SilenceTrimmer":
+        """A trimmer for one segment at this rate, in Hz."""
+        return SilenceTrimmer(
+            threshold=10 ** (self.silence_dbfs / 20),
+            head=round(self.head_ms * sample_rate / 1000),
+            tail=round(self.tail_ms * sample_rate / 1000),
+        )
 
 
 class SilenceTrimmer:
@@ -30,7 +61,10 @@ class SilenceTrimmer:
         self._quiet = 0  # samples already given since the last audible one
 
     def push(self, pcm: Pcm) -> Pcm:
-        """Add samples, shape (n,); return those that are certain to stay, maybe none."""
+        """Add samples, shape (n,); return those that are certain to stay, maybe none.
+
+        What was not returned when the segment ends is silence, and not wanted.
+        """
         loud = np.flatnonzero(np.abs(pcm) > self._threshold)
         if not len(loud):
             return self._silence(pcm) if self._started else self._lead(pcm)
@@ -48,11 +82,6 @@ class SilenceTrimmer:
             self._kept = NO_AUDIO
         self._held, self._quiet = [], 0
         return np.concatenate([*sound, self._silence(pcm[last:])])
-
-    def flush(self) -> Pcm:
-        """The segment has ended. What is still held is silence, and is dropped."""
-        self._held, self._kept = [], NO_AUDIO
-        return NO_AUDIO
 
     def _lead(self, pcm: Pcm) -> Pcm:
         joined = np.concatenate([self._kept, pcm])

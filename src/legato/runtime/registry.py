@@ -61,6 +61,7 @@ def _config(name: str, kind: Any, settings: Mapping[str, Any]) -> Any:
     """The engine's `Config` from what a configuration file says."""
     config: Any = getattr(kind, "Config", None)
     known = [item.name for item in fields(config)] if is_dataclass(config) else []
+    known.sort(key=lambda name: name not in config.__annotations__)  # its own before those it shares
     for key in settings:
         if key not in known:
             raise ConfigError(f"The engine {name} has no setting {key!a}. Settings: {', '.join(known) or 'none'}.")

@@ -24,16 +24,16 @@ def add_error_handlers(app: FastAPI) -> None:
     """Make the application answer with `error_response`, also where the framework found the error."""
 
     @app.exception_handler(LegatoError)
-    async def known(request: Request, error: LegatoError) -> Response:  # noqa: ARG001
+    async def known(request: Request, error: LegatoError) -> Response:  # noqa: ARG001 - as every handler has it
         return error_response(error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:  # noqa: ARG001
+    async def invalid(request: Request, error: RequestValidationError) -> Response:  # noqa: ARG001 - as every handler has it
         where = error.errors()[0]["loc"]
         return error_response(InvalidRequest("The request is not valid.", param=str(where[-1]) if where else None))
 
     @app.exception_handler(HTTPException)
-    async def unrouted(request: Request, error: HTTPException) -> Response:  # noqa: ARG001
+    async def unrouted(request: Request, error: HTTPException) -> Response:  # noqa: ARG001 - as every handler has it
         code, message = _UNROUTED.get(error.status_code, (InvalidRequest.code, str(error.detail)))
         body = openai.to_json(openai.error_shape(error.status_code, code, message))
         return Response(body, error.status_code, dict(error.headers or {}), "application/json")

@@ -86,10 +86,10 @@ class _Bare:
     def audio(self, data: bytes) -> bytes:
         return data
 
-    def done(self, seconds: float) -> bytes:  # noqa: ARG002
+    def done(self, seconds: float) -> bytes:  # noqa: ARG002 - as every frame has it
         return b""
 
-    def failed(self, error: LegatoError) -> bytes:  # noqa: ARG002
+    def failed(self, error: LegatoError) -> bytes:  # noqa: ARG002 - as every frame has it
         return b""
 
 
@@ -141,7 +141,7 @@ class SpeechResponse(Response):
             }
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
         """Speak."""
         send_speech = self._send_whole if self._asked.whole else self._send_stream
         async with self._service.stream(self._asked.options, requested_at=self._requested_at) as stream:

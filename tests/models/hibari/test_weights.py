@@ -22,8 +22,8 @@ def test_the_reviewed_file() -> None:
 
 
 def test_dequantised() -> None:
-    matrix = Quantised(np.array([[-128, 0, 127]], np.int8), np.float32(0.5), np.int8(1))
-    assert matrix.dequantised.tolist() == [[-64.5, -0.5, 63]]
+    matrix = Quantised(np.array([[-128, 0, 127]], np.int8), np.float32(0.5))
+    assert matrix.dequantised.tolist() == [[-64, 0, 63.5]]
 
 
 def test_missing_file(tmp_path: Path) -> None:

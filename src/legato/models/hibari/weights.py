@@ -19,16 +19,15 @@ _REPAIR = f"Run: pip install --force-reinstall {PACKAGE}"
 
 @dataclass(frozen=True, slots=True)
 class Quantised:
-    """An int8 weight matrix with one scale: value = (matrix - zero) * scale. Shape [inputs, outputs]."""
+    """A symmetric int8 weight matrix: value = matrix * scale. Shape [inputs, outputs]."""
 
     matrix: NDArray[np.int8]
     scale: np.float32
-    zero: np.int8
 
     @property
     def dequantised(self) -> NDArray[np.float32]:
         """The same matrix as float32."""
-        return (self.matrix.astype(np.float32) - np.float32(self.zero)) * self.scale
+        return self.matrix.astype(np.float32) * self.scale
 
 
 class Weights:
@@ -42,11 +41,11 @@ class Weights:
         return self._tensors[name].astype(np.float32, copy=False)
 
     def quantised(self, name: str) -> Quantised:
-        """The int8 matrix whose parts are named `<name>_quantized`, `_scale` and `_zero_point`."""
+        """The int8 matrix whose parts are named `<name>_quantized` and `_scale`; its `_zero_point` is 0."""
+        assert not self._tensors[f"{name}_zero_point"].any()
         return Quantised(
             matrix=self._tensors[f"{name}_quantized"].astype(np.int8, copy=False),
             scale=np.float32(self._tensors[f"{name}_scale"]),
-            zero=np.int8(self._tensors[f"{name}_zero_point"]),
         )
 
 
